@@ -14,7 +14,7 @@
 //! ```
 //!
 //! [`bucket::Bucket`] puts these together. Capacity is always a value: who holds a [`slot::Slot`], an
-//! [`admission::Ticket`] or a [`reservoir::Lease`] holds the right it stands for, and dropping it is the safe
+//! [`admission::Ticket`] or a [`bucket::Lease`] holds the right it stands for, and dropping it is the safe
 //! outcome ([`home`] tells how a dropped right finds its owner again).
 
 pub mod admission;

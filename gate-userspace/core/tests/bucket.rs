@@ -127,6 +127,7 @@ fn a_discarded_connection_holds_its_slot_until_the_server_has_let_go() {
     world.arrive(0, 0);
     world.leave(0);
     world.discard(0, Discard::BadConnection);
+    assert_eq!(world.ended[&0], Discard::BadConnection);
     world.advance(10 * SECOND);
     assert!(world.openings.is_empty());
     world.close(0);

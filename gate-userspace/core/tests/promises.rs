@@ -206,15 +206,15 @@ proptest! {
         prop_assert!(world.served.is_sorted(), "{:?}", world.served);
     }
 
-    /// Whoever is left waiting while nobody is served is waiting for something that is under way.
+    /// Whatever went wrong before: once the database is well and clients leave soon, all are settled in seconds,
+    /// long before their time is up.
     #[test]
     fn nobody_is_forgotten(steps in prop::collection::vec(step(), 1..300)) {
         let mut world = World::new(small(), &two_pools());
         for step in &steps {
             apply(&mut world, step);
         }
-        // The database is well from now on, and clients leave soon.
-        for _ in 0..2_000 {
+        for _ in 0..50 {
             world.advance(Duration::from_millis(100));
             for _ in 0..world.openings.len() {
                 world.open(0);
@@ -228,11 +228,8 @@ proptest! {
             for _ in 0..world.closing.len() {
                 world.close(0);
             }
-            if world.waiters.is_empty() {
-                return Ok(());
-            }
         }
-        prop_assert!(false, "{} clients wait for ever: {:?}", world.waiters.len(), world.bucket.counts());
+        prop_assert_eq!(world.waiters.len(), 0, "still waiting: {:?}", world.bucket.counts());
     }
 
     #[test]

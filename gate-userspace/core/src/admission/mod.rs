@@ -1,7 +1,7 @@
 //! Who may use the database now, who waits, and who is told no.
 //!
 //! There are as many *places* as connections that may be in use at once. A client with a place holds a [`Ticket`];
-//! the others wait in the [`queue`], or are refused with the limit they met. Nothing here knows of connections: a
+//! the others wait in a queue, or are refused with the limit they met. Nothing here knows of connections: a
 //! ticket is the right to one, the reservoir has them.
 
 mod pressure;
@@ -312,6 +312,16 @@ mod tests {
         assert!(matches!(admission.arrive(Tenant(0), 7), Decision::Queued(_)));
         assert!(admission.poll_admitted().is_none());
         drop(held);
+        assert_eq!(admission.poll_admitted().unwrap().0, 7);
+    }
+
+    #[test]
+    fn a_newcomer_never_overtakes_who_waits_even_if_a_place_is_free() {
+        let mut admission = admission(settings(), 1);
+        let held = fill(&mut admission, 1);
+        assert!(matches!(admission.arrive(Tenant(0), 7), Decision::Queued(_)));
+        drop(held);
+        assert!(matches!(admission.arrive(Tenant(0), 8), Decision::Queued(_)));
         assert_eq!(admission.poll_admitted().unwrap().0, 7);
     }
 

@@ -23,13 +23,12 @@ impl Case {
     /// The form in which characters are compared. It is one character for one, so that `?` has a clear meaning; the
     /// one letter that this does not suit, `İ`, is left as it is.
     pub(super) fn fold(self, char: char) -> char {
-        if self == Self::Matters {
-            return char;
-        }
-        let mut lower = char.to_lowercase();
-        match (lower.next(), lower.next()) {
-            (Some(lower), None) => lower,
-            _ => char,
+        match self {
+            Self::Matters => char,
+            Self::Ignored => {
+                let mut lower = char.to_lowercase();
+                lower.next().filter(|_| lower.next().is_none()).unwrap_or(char)
+            }
         }
     }
 }
