@@ -1,0 +1,4 @@
+//! The daemon.
+
+pub mod config;
+pub mod ebpf;
