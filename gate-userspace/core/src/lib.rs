@@ -21,6 +21,7 @@ pub mod admission;
 pub mod bucket;
 pub mod home;
 mod line;
+pub mod protocol;
 pub mod rate;
 pub mod refill;
 pub mod refusal;

@@ -267,6 +267,23 @@ fn a_drained_bucket_tells_those_who_wait_and_lets_the_others_finish() {
 }
 
 #[test]
+fn an_identity_is_forgotten_only_when_nobody_has_anything_of_it() {
+    let mut world = World::new(settings(1), &[Level::default(), Level::default()]);
+    let [first, second] = [world.pools[0], world.pools[1]];
+    world.arrive(0, 0);
+    assert!(!world.bucket.forget_pool(world.now, first), "it has a client and a connection that is being opened");
+    open_all(&mut world);
+    world.arrive(1, 0);
+    assert!(!world.bucket.forget_pool(world.now, second), "it has a client that waits for a place");
+    world.leave(0);
+    world.reset(0);
+    close_all(&mut world);
+    open_all(&mut world);
+    assert!(world.bucket.forget_pool(world.now, first));
+    assert_eq!(world.bucket.add_pool(Level::default()), first, "its place is used again");
+}
+
+#[test]
 fn a_lease_that_is_dropped_discards_its_connection_and_serves_the_next_client() {
     let mut world = World::on_demand(settings(1));
     world.arrive(0, 0);

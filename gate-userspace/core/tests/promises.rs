@@ -27,6 +27,8 @@ enum Step {
     Cancel(usize),
     Pass(Duration),
     SetLimit(u32),
+    /// The identity that keeps nothing ready is forgotten, if it is unused, and comes again.
+    Forget,
     /// The task that holds a right dies without a word.
     Lose(Right, usize),
 }
@@ -61,6 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(Step::Cancel),
         4 => (0..4_000_u64).prop_map(|millis| Step::Pass(Duration::from_millis(millis))),
         1 => (0..700_u64).prop_map(|seconds| Step::Pass(Duration::from_secs(seconds))),
+        1 => Just(Step::Forget),
         2 => (right, any::<usize>()).prop_map(|(right, pick)| Step::Lose(right, pick)),
     ]
 }
@@ -85,6 +88,9 @@ fn apply(world: &mut World, step: &Step) {
         Step::SetLimit(limit) => {
             world.bucket.set_limit(world.now, limit);
             world.poll();
+        }
+        Step::Forget if world.pools.len() == 2 && world.bucket.forget_pool(world.now, world.pools[1]) => {
+            world.pools[1] = world.bucket.add_pool(Level::default());
         }
         Step::Lose(right, pick) => lose(world, right, pick),
         _ => {}

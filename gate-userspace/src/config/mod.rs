@@ -153,6 +153,9 @@ pub struct Clients {
     pub auth_file: Option<PathBuf>,
     /// Whether everybody is who they say they are.
     pub trust: bool,
+    /// The same as a file's text, from a command line that has no file.
+    #[serde(skip)]
+    pub list: Option<Secret>,
 }
 
 /// How the gate logs in to the database.
@@ -231,6 +234,9 @@ pub struct Queue {
     pub shed_at: f64,
 }
 
+/// Names and values of variables.
+pub type Environment = BTreeMap<String, String>;
+
 /// A configuration that holds no contradiction.
 #[derive(Debug)]
 pub struct Loaded {
@@ -252,7 +258,12 @@ pub fn load(file: &Path, environment: impl IntoIterator<Item = (String, String)>
     load_from(&source, &environment)
 }
 
-fn load_from(source: &Source, environment: &BTreeMap<String, String>) -> Result<Loaded, Problems> {
+/// The same for a text that is no file; messages call it `name`.
+pub fn load_text(name: &str, text: String, environment: Environment) -> Result<Loaded, Problems> {
+    load_from(&Source::new(Path::new(name), text.into(), &environment), &environment)
+}
+
+fn load_from(source: &Source, environment: &Environment) -> Result<Loaded, Problems> {
     let mut report = Report::new(source);
     let document = source.document(&mut report);
     let config = read::config(document, &mut report);

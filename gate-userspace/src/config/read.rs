@@ -56,7 +56,7 @@ fn tenants(section: &mut Section<'_, '_>) -> Tenants {
 }
 
 fn clients(section: &mut Section<'_, '_>) -> Clients {
-    Clients { auth_file: section.path("auth_file"), trust: section.or("trust", defaults::TRUST) }
+    Clients { auth_file: section.path("auth_file"), trust: section.or("trust", defaults::TRUST), list: None }
 }
 
 fn backend(section: &mut Section<'_, '_>) -> Backend {

@@ -102,14 +102,22 @@ impl<C> Bucket<C> {
 
     pub(super) fn wait(&mut self, now: Moment, pool: PoolId, tenant: Tenant, tag: u64, state: State<C>) -> Arrival<C> {
         self.totals.queued += 1;
+        self.pools[pool].waiters += 1;
         let index = self.waiting.add(now, pool, tenant, tag, state);
         Arrival::Waiting(Waiter { index: Some(index), home: self.home.clone() })
+    }
+
+    /// Forgets a client that waits no longer.
+    pub(super) fn remove_waiter(&mut self, index: usize) -> State<C> {
+        let client = self.waiting.remove(index);
+        self.pools[client.pool].waiters -= 1;
+        client.state
     }
 
     /// Takes a client that is gone out of wherever it stands.
     pub(super) fn forget(&mut self, now: Moment, index: usize) {
         self.leave_line(index);
-        if let State::Served(mut lease) = self.waiting.remove(index).state
+        if let State::Served(mut lease) = self.remove_waiter(index)
             && let Some((connection, ticket)) = lease.held.take()
         {
             // Nobody has touched the connection: it is as clean as it was.

@@ -134,9 +134,22 @@ impl<C> Bucket<C> {
 
     /// Adds a pool for one more identity.
     pub fn add_pool(&mut self, level: Level) -> PoolId {
-        let id = self.reservoir.add_pool();
-        self.pools.add(id, level);
+        let id = self.pools.add(level);
+        self.reservoir.make_room_for(id);
         id
+    }
+
+    /// Forgets an identity that has no clients and no connections; tells whether it did. Its id may then be given to
+    /// another.
+    pub fn forget_pool(&mut self, now: Moment, id: PoolId) -> bool {
+        self.collect(now);
+        let is_unused = self.pools[id].is_unused() && self.reservoir.ready_in(id) == 0;
+        // Whoever was refused lately is remembered, so that the database is not asked again at once.
+        let is_forgotten = is_unused && self.login_refused_until(now, id).is_none();
+        if is_forgotten {
+            self.pools.forget(id);
+        }
+        is_forgotten
     }
 
     /// A client wants a connection. `tag` is the owner's name for it, should it have to wait.
@@ -165,7 +178,7 @@ impl<C> Bucket<C> {
     pub fn claim(&mut self, mut waiter: Waiter<C>) -> Result<Result<Lease<C>, Refusal>, Waiter<C>> {
         let settled =
             |index: &mut usize| matches!(self.waiting.get(*index).state, State::Served(_) | State::Refused(_));
-        match waiter.index.take_if(settled).map(|index| self.waiting.remove(index).state) {
+        match waiter.index.take_if(settled).map(|index| self.remove_waiter(index)) {
             Some(State::Served(lease)) => Ok(Ok(lease)),
             Some(State::Refused(refusal)) => Ok(Err(refusal)),
             _ => Err(waiter),

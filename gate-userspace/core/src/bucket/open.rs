@@ -98,6 +98,12 @@ impl<C> Bucket<C> {
         pool.stages.get(Stage::Leased) == 0 && pool.last_used.is_none_or(|last| now.since(last) >= self.cool_after)
     }
 
+    /// How many ready connections a pool should have.
+    pub(super) fn level(&self, now: Moment, id: PoolId) -> u32 {
+        let level = &self.pools[id].level;
+        if self.is_cold(now, id) { level.min } else { level.target }
+    }
+
     /// How long a client that has a place would wait for a connection: until one can be opened for it, or until one
     /// of those in use comes back, whichever is expected first.
     pub(super) fn expected_wait_for_connection(&self, now: Moment) -> Duration {
@@ -142,7 +148,7 @@ impl<C> Bucket<C> {
         let mut retry = None;
         let found = self.pools.kept().find(|id| {
             let pool = &self.pools[*id];
-            let level = if self.is_cold(now, *id) { pool.level.min } else { pool.level.target };
+            let level = self.level(now, *id);
             let spare = (self.reservoir.ready_in(*id) + pool.coming()).saturating_sub(pool.line.len());
             match self.login_refused_until(now, *id) {
                 _ if spare >= level => false,

@@ -27,7 +27,7 @@ pub(super) enum Stage {
 }
 
 /// How many connections are in each stage.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Stages([u32; 3]);
 
 /// One identity.
@@ -36,6 +36,8 @@ pub(super) struct Pool {
     pub(super) stages: Stages,
     /// Clients who hold a ticket and wait for a connection.
     pub(super) line: Line,
+    /// All clients who wait, for a place or for a connection, or have not picked up what they got.
+    pub(super) waiters: u32,
     /// Whether it stands in the bucket's list of pools that need a connection.
     pub(super) is_wanted: bool,
     pub(super) last_used: Option<Moment>,
@@ -49,22 +51,42 @@ pub(super) struct Pools {
     pools: Vec<Pool>,
     /// Those that keep connections ready whether they have clients or not.
     kept: Vec<PoolId>,
+    forgotten: Vec<PoolId>,
     sum: Stages,
 }
 
 impl Pools {
-    pub(super) fn add(&mut self, id: PoolId, level: Level) {
-        if level.target > 0 || level.min > 0 {
-            self.kept.push(id);
-        }
-        self.pools.push(Pool {
+    /// Adds a pool; it takes the place of one that was forgotten, if there is such a place.
+    pub(super) fn add(&mut self, level: Level) -> PoolId {
+        let pool = Pool {
             level,
             stages: Stages::default(),
             line: Line::default(),
+            waiters: 0,
             is_wanted: false,
             last_used: None,
             login: Refill::default(),
-        });
+        };
+        let id = match self.forgotten.pop() {
+            Some(id) => {
+                self[id] = pool;
+                id
+            }
+            None => {
+                self.pools.push(pool);
+                PoolId(self.pools.len() - 1)
+            }
+        };
+        if level.target > 0 || level.min > 0 {
+            self.kept.push(id);
+        }
+        id
+    }
+
+    /// Forgets a pool that nobody has anything of.
+    pub(super) fn forget(&mut self, id: PoolId) {
+        self.kept.retain(|kept| *kept != id);
+        self.forgotten.push(id);
     }
 
     pub(super) fn kept(&self) -> impl Iterator<Item = PoolId> {
@@ -97,6 +119,11 @@ impl Stages {
 }
 
 impl Pool {
+    /// Whether nobody holds or awaits anything of it, but for connections that are ready.
+    pub(super) fn is_unused(&self) -> bool {
+        self.waiters == 0 && self.stages == Stages::default() && !self.is_wanted
+    }
+
     /// Connections that will be ready without anybody doing more for it.
     pub(super) fn coming(&self) -> u32 {
         self.stages.get(Stage::Opening) + self.stages.get(Stage::Resetting)

@@ -81,6 +81,11 @@ impl<C> Bucket<C> {
         }
     }
 
+    /// How many connections should be ready.
+    pub fn target(&self, now: Moment) -> u32 {
+        self.pools.kept().map(|id| self.level(now, id)).sum()
+    }
+
     /// Whether every pool has as many connections as it needs to begin.
     pub fn is_warm(&self) -> bool {
         self.pools.kept().all(|id| {

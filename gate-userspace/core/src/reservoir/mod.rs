@@ -59,10 +59,11 @@ impl<C> Reservoir<C> {
         Self { lifetimes, pools: Vec::new(), ready: 0, discarded: VecDeque::new(), discards: Default::default() }
     }
 
-    /// Adds a pool for one more identity.
-    pub fn add_pool(&mut self) -> PoolId {
-        self.pools.push(VecDeque::new());
-        PoolId(self.pools.len() - 1)
+    /// Makes sure that there is a place for this pool's connections.
+    pub fn make_room_for(&mut self, pool: PoolId) {
+        if self.pools.len() <= pool.0 {
+            self.pools.resize_with(pool.0 + 1, VecDeque::new);
+        }
     }
 
     /// How many connections are ready in all pools.
@@ -177,6 +178,7 @@ mod tests {
     use crate::slot::Slots;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const OTHER: PoolId = PoolId(1);
 
     struct World {
         slots: Slots,
@@ -187,7 +189,8 @@ mod tests {
     fn world() -> World {
         let lifetimes = Lifetimes { base: 60 * SECOND, jitter: Duration::ZERO, guard_window: 10 * SECOND };
         let mut reservoir = Reservoir::new(lifetimes);
-        let pool = reservoir.add_pool();
+        let pool = PoolId(0);
+        reservoir.make_room_for(OTHER);
         World { slots: Slots::new(100, Notify::nobody()), reservoir, pool }
     }
 
@@ -223,11 +226,10 @@ mod tests {
     #[test]
     fn checkout_passes_over_what_is_inside_the_guard_window() {
         let mut world = world();
-        let other = world.reservoir.add_pool();
         world.fill(world.pool, at(0), 0);
-        world.fill(other, at(0), 1);
+        world.fill(OTHER, at(0), 1);
         assert!(world.reservoir.try_checkout(at(51), world.pool).is_none());
-        assert!(world.reservoir.try_checkout(at(60), other).is_none());
+        assert!(world.reservoir.try_checkout(at(60), OTHER).is_none());
         assert_eq!(world.closed(), [(0, Discard::InsufficientRemainingLifetime), (1, Discard::ExpiredOnCheckout)]);
     }
 
@@ -256,8 +258,7 @@ mod tests {
     #[test]
     fn the_longest_idle_of_all_pools_gives_way_first() {
         let mut world = world();
-        let other = world.reservoir.add_pool();
-        for (pool, used, conn) in [(world.pool, 1, 0), (other, 0, 1), (other, 2, 2)] {
+        for (pool, used, conn) in [(world.pool, 1, 0), (OTHER, 0, 1), (OTHER, 2, 2)] {
             world.fill(pool, at(used), conn);
         }
         while world.reservoir.evict_longest_idle() {}
