@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use gate_core::route::Protocol;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Auth, Bucket, Config, Mode};
 use crate::descriptors;
 use crate::gate::Gate;
 use crate::http;
@@ -35,7 +35,23 @@ pub fn run(config: Config, read_again: impl Fn() -> Result<Config>) -> Result<()
     runtime.block_on(serve(config, read_again))
 }
 
+/// A configuration may ask for more than this gate can do; it then says so instead of doing something else.
+fn refuse_what_cannot_be_served(config: &Config) -> Result<()> {
+    for bucket in &config.buckets {
+        let what = match bucket {
+            Bucket { protocol: Protocol::Tds, .. } => "protocol = \"tds\"",
+            Bucket { mode: Mode::Transaction, .. } => "mode = \"transaction\"",
+            Bucket { mode: Mode::Passthrough, .. } => "mode = \"passthrough\"",
+            Bucket { auth: Auth::Learn, .. } => "auth = \"learn\"",
+            _ => continue,
+        };
+        bail!("bucket \"{}\": {what} is not served yet; remove the bucket, or serve it in session mode", bucket.name);
+    }
+    Ok(())
+}
+
 async fn serve(config: Config, read_again: impl Fn() -> Result<Config>) -> Result<()> {
+    refuse_what_cannot_be_served(&config)?;
     let mut signals = Signals::new()?;
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let addresses: Vec<_> = config.listen.postgres.iter().map(|address| (Protocol::Postgres, *address)).collect();

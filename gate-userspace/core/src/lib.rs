@@ -16,6 +16,8 @@
 //! [`bucket::Bucket`] puts these together. Capacity is always a value: who holds a [`slot::Slot`], an
 //! [`admission::Ticket`] or a [`bucket::Lease`] holds the right it stands for, and dropping it is the safe
 //! outcome ([`home`] tells how a dropped right finds its owner again).
+//!
+//! [`protocol`] reads and writes what clients and servers say, from the first packet to the reset between two sessions.
 
 pub mod admission;
 pub mod bucket;

@@ -220,5 +220,5 @@ async fn log_in(
 fn ready(stream: TcpStream, endpoint: SocketAddr, session: Session) -> io::Result<(Backend, Option<Keys>)> {
     let Session { parameters, cancel_key, scram_keys } = session;
     let socket = Some(stream.into_std()?);
-    Ok((Backend { socket, endpoint, parameters, cancel_key, is_busy: false }, scram_keys))
+    Ok((Backend { socket, endpoint, parameters, cancel_key, is_busy: false, looks_idle: true }, scram_keys))
 }

@@ -30,6 +30,9 @@ pub struct Backend {
     pub cancel_key: Option<CancelKey>,
     /// Whether the server may be at work for a client: then it is asked to stop before the connection is closed.
     pub is_busy: bool,
+    /// Whether the last that the server sent looked like the end of an answer outside of a transaction. Data can look
+    /// like it too, so this only spares a reset some work.
+    pub looks_idle: bool,
 }
 
 impl Backend {

@@ -45,7 +45,7 @@ async fn fence(attached: &mut Attached<Resetting<Backend>>) -> Result<(), String
     let (backend, stream) = attached.parts();
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
-    let mut fence = Fence::new(nonce);
+    let mut fence = if backend.looks_idle { Fence::of_idle(nonce) } else { Fence::new(nonce) };
     let mut question = Vec::new();
     fence.request(&mut question);
     stream.write_all(&question).await.map_err(|error| error.to_string())?;
@@ -61,6 +61,7 @@ async fn fence(attached: &mut Attached<Resetting<Backend>>) -> Result<(), String
             Progress::Clean { changes } => {
                 backend.parameters.update(&changes);
                 backend.is_busy = false;
+                backend.looks_idle = true;
                 return Ok(());
             }
         }

@@ -1,6 +1,6 @@
 //! A bucket of this process: the core's decisions under a lock, and the tasks that carry them out.
 //!
-//! Whoever changes the core does so through [`Bucket::act`], which also does at once what the core then asks for:
+//! Whoever changes the core does so through `act`, which also does at once what the core then asks for:
 //! wakes clients that were served or refused, and starts tasks that open and close connections. Time alone is left to
 //! one loop ([`Bucket::keep_time`]), which sleeps until the core's next deadline or until it is called.
 

@@ -41,21 +41,29 @@ pub(super) enum End {
     BackendLost,
 }
 
-/// How many bytes went which way.
+/// What went which way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bytes {
-    /// From the client.
+pub(super) struct Traffic {
+    /// Bytes from the client.
     pub(super) up: u64,
-    /// From the server.
+    /// Bytes from the server.
     pub(super) down: u64,
+    /// Whether the last of those look like the end of an answer outside of a transaction.
+    pub(super) looks_idle: bool,
 }
 
+/// `ReadyForQuery`, idle.
+const IDLE: &[u8] = b"Z\0\0\0\x05I";
+
 /// Forwards until the session ends. `early` is what the client sent before it was served.
-pub(super) async fn run(client: &mut TcpStream, backend: &mut TcpStream, early: Vec<u8>, bytes: &mut Bytes) -> End {
+pub(super) async fn run(client: &mut TcpStream, backend: &mut TcpStream, early: Vec<u8>, traffic: &mut Traffic) -> End {
     let (client_read, client_write) = client.split();
     let (backend_read, backend_write) = backend.split();
-    let up = Up { walker: Walker::new(), held: early, from: client_read, to: backend_write, bytes: &mut bytes.up };
-    let mut down = pin!(Down { from: backend_read, to: client_write, bytes: &mut bytes.down }.run());
+    let up = Up { walker: Walker::new(), held: early, from: client_read, to: backend_write, bytes: &mut traffic.up };
+    let looks_idle = &mut traffic.looks_idle;
+    *looks_idle = true;
+    let down = Down { from: backend_read, to: client_write, bytes: &mut traffic.down, looks_idle };
+    let mut down = pin!(down.run());
     let ended = tokio::select! {
         biased;
         ended = up.run() => ended,
@@ -186,6 +194,7 @@ struct Down<'s> {
     from: ReadHalf<'s>,
     to: WriteHalf<'s>,
     bytes: &'s mut u64,
+    looks_idle: &'s mut bool,
 }
 
 impl Down<'_> {
@@ -213,6 +222,7 @@ impl Down<'_> {
                 return Poll::Ready(Err(End::BackendLost));
             }
             *self.bytes += buffer.filled().len() as u64;
+            *self.looks_idle = buffer.filled().ends_with(IDLE);
             let is_bulk = buffer.remaining() == 0;
             let rest = match self.to.try_write(buffer.filled()) {
                 Ok(written) => buffer.filled()[written..].to_vec(),
@@ -225,6 +235,7 @@ impl Down<'_> {
 
     /// Moves bulk until there is less of it.
     async fn splice(&mut self) -> Result<(), End> {
+        *self.looks_idle = false;
         let mut pipe = Lent::take().map_err(|_| End::ClientLost)?;
         loop {
             let moved = pipe.carry(self.from.as_ref(), self.to.as_ref(), usize::MAX).await;

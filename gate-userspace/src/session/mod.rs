@@ -25,7 +25,7 @@ use tracing::{debug, info};
 
 use self::client::Client;
 use self::farewell::Farewell;
-use self::forward::{Bytes, End};
+use self::forward::{End, Traffic};
 use crate::backend::Attached;
 use crate::backend::cancel::Held;
 use crate::bucket::{BackendLease, Bucket, Finish};
@@ -71,12 +71,13 @@ async fn serve(gate: &Arc<Gate>, client: &mut Client) -> Result<(), Farewell> {
 
     let lease = checkout::checkout(bucket, &hello, credential, client).await?;
     let (mut connection, key) = prepare::introduce(gate, bucket, lease, &hello, client, &mut reply).await?;
-    let mut bytes = Bytes::default();
+    let mut traffic = Traffic::default();
     let early = client.take_early();
     let start = Instant::now();
-    let end = forward::run(&mut client.stream, connection.parts().1, early, &mut bytes).await;
-    bucket.metrics.session(start.elapsed(), bytes.up, bytes.down);
-    debug!(bucket = bucket.name(), peer = %client.peer, ?end, up = bytes.up, down = bytes.down, "a session ended");
+    let end = forward::run(&mut client.stream, connection.parts().1, early, &mut traffic).await;
+    bucket.metrics.session(start.elapsed(), traffic.up, traffic.down);
+    debug!(bucket = bucket.name(), peer = %client.peer, ?end, ?traffic, "a session ended");
+    connection.parts().0.looks_idle = traffic.looks_idle;
     finish(bucket, connection, key, end);
     Ok(())
 }

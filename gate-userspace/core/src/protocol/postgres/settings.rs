@@ -4,6 +4,7 @@
 //! would read `search_path` as a list of names. What the server reports to have already is left out, so that most
 //! clients cost no round trip at all. A setting that the server does not take is the server's own error.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::frame::Frame;
@@ -66,10 +67,11 @@ enum Stage {
 impl Apply {
     /// What must be applied of `settings` to a connection that reported `reported`; `None` if nothing.
     pub fn new(settings: &[(String, String)], reported: &Parameters) -> Result<Option<Self>, NotASetting> {
+        let places = settings.iter().enumerate().map(|(at, (name, _))| (name.to_ascii_lowercase(), at));
+        let last: HashMap<_, _> = places.collect();
         let mut sql = String::new();
         for (at, (name, value)) in settings.iter().enumerate() {
-            let later = &settings[at + 1..];
-            let counts = is_setting(name) && !later.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+            let counts = is_setting(name) && last.get(&name.to_ascii_lowercase()) == Some(&at);
             if !counts || is_so_already(name, value, reported) {
                 continue;
             }

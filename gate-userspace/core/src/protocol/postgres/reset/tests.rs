@@ -244,3 +244,18 @@ proptest! {
         prop_assert_eq!(is_clean(&handle(&bytes)), kinds == right && ends);
     }
 }
+
+#[test]
+fn a_connection_that_looks_idle_is_reset_without_a_rollback_and_proved_all_the_same() {
+    let (mut all, mut without) = (Vec::new(), Vec::new());
+    Fence::new(NONCE).request(&mut all);
+    Fence::of_idle(NONCE).request(&mut without);
+    assert!(all.ends_with(&without) && all.len() - without.len() == b"Q....ROLLBACK.".len());
+
+    let right = answer();
+    let discarding = frame(b'C', b"DISCARD ALL\0");
+    let rolled_back = right.windows(discarding.len()).position(|window| window == discarding).unwrap();
+    assert!(matches!(Fence::of_idle(NONCE).handle(&right[rolled_back..]), Progress::Clean { .. }));
+    assert!(matches!(Fence::of_idle(NONCE).handle(&right), Progress::Dirty(_)));
+    assert!(!matches!(Fence::new(NONCE).handle(&right[rolled_back..]), Progress::Clean { .. }));
+}
