@@ -4,10 +4,21 @@
 //! when the test panics. Every wait has a deadline.
 
 pub mod cgroup;
+pub mod fake_server;
+pub mod frame;
+pub mod gate;
+pub mod http;
+pub mod load;
 pub mod netns;
 pub mod peer;
+pub mod port;
+pub mod postgres;
+pub mod program;
+pub mod raw;
 pub mod require;
+pub mod template;
 pub mod wait;
+pub mod world;
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,6 +6,8 @@
 mod build_ebpf;
 mod check;
 mod command;
+mod demo;
+mod drivers;
 mod install;
 mod kernel_tools;
 mod setup;
@@ -33,6 +35,7 @@ fn run(task: Task) -> Result<()> {
     match task {
         Task::Setup => setup::run(),
         Task::BuildEbpf => build_ebpf::run(),
+        Task::Demo { keep } => demo::run(keep),
         Task::Test { arguments } => test::run(&arguments),
         Task::Check => build_ebpf::run().and_then(|()| check::run()),
     }
@@ -46,6 +49,12 @@ enum Task {
     Setup,
     /// Builds the kernel half, which the daemon embeds
     BuildEbpf,
+    /// Shows the gate at work, in front of a PostgreSQL of its own
+    Demo {
+        /// Goes on until Ctrl-C, for you to connect and to look
+        #[arg(long)]
+        keep: bool,
+    },
     /// Sets up, builds both halves, runs all tests, and checks
     Test {
         /// Passed on to `cargo test`: `cargo xtask test -- -p gate-core NAME`

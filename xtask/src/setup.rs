@@ -11,12 +11,14 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::command::{self, cargo};
+use crate::drivers;
 use crate::install::Installer;
 use crate::kernel_tools::{BpfToolchain, LINKED_TOOLCHAIN};
 
 pub(crate) fn run() -> Result<()> {
     let mut installer = Installer::new();
     test_programs(&mut installer)?;
+    drivers::install(&mut installer)?;
     let toolchain = bpf_toolchain(&mut installer)?;
     bpf_linker(&mut installer, toolchain.as_ref())?;
     lints(&mut installer, toolchain.as_ref())?;
@@ -31,10 +33,12 @@ struct Program {
     service: Option<&'static str>,
 }
 
-const TEST_PROGRAMS: [Program; 3] = [
+const TEST_PROGRAMS: [Program; 5] = [
     Program { name: "initdb", package: "postgresql", service: Some("postgresql") },
     Program { name: "redis-server", package: "redis-server", service: Some("redis-server") },
     Program { name: "ip", package: "iproute2", service: None },
+    Program { name: "node", package: "nodejs", service: None },
+    Program { name: "npm", package: "npm", service: None },
 ];
 
 fn test_programs(installer: &mut Installer) -> Result<()> {
@@ -152,6 +156,7 @@ fn lints(installer: &mut Installer, toolchain: Option<&BpfToolchain>) -> Result<
     Ok(())
 }
 
-fn report(what: &str, state: impl Display) {
+/// One line of what was found.
+pub(crate) fn report(what: &str, state: impl Display) {
     println!("{what:<16} {state}");
 }

@@ -11,6 +11,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut stages = Stages::default();
     stages.run("setup", setup::run)?;
     stages.run("kernel half", build_ebpf::run)?;
+    // End-to-end tests run the daemon itself, which cargo does not build for tests of another package alone.
+    stages.run("daemon", || command::run(&mut cargo(["build", "--locked"])))?;
     stages.run("tests", || command::run(cargo(["test", "--locked"]).args(arguments)))?;
     stages.run("tests without the kernel half", || {
         let daemon = ["test", "--locked", "--package=gate-userspace", "--no-default-features", "--lib"];
