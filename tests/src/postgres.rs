@@ -1,7 +1,7 @@
 //! A private PostgreSQL on loopback.
 //!
 //! PostgreSQL refuses to run as root, so a test that is root has it run as the user `postgres` of the
-//! system's package. Its data is a copy of a [template](crate::template) and lives in a temporary folder.
+//! system's package. Its data is a copy of a [`template`] and lives in a temporary folder.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
