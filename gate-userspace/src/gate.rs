@@ -18,6 +18,7 @@ use crate::backend::dial::Dialer;
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::config::{self, Config, Password};
+use crate::kernel::Kernel;
 use crate::metrics::Metrics;
 
 /// The state that all sessions share.
@@ -28,8 +29,8 @@ pub struct Gate {
     pub metrics: Metrics,
     /// The clock of the process.
     pub clock: Clock,
-    /// Whether the kernel half is in use; if not, why.
-    pub kernel_half: Result<(), String>,
+    /// The kernel half.
+    pub kernel: Arc<Kernel>,
     /// The keys by which clients cancel their queries.
     pub cancel_keys: CancelKeys,
     /// Who may come to each bucket; nobody has to prove anything where there are none.
@@ -45,12 +46,13 @@ pub struct Entered<'g>(&'g AtomicUsize);
 
 impl Gate {
     /// What a configuration asks for. Reads passwords and user files; connects to nobody yet.
-    pub fn new(config: Config, max_clients: NonZeroUsize, clock: Clock) -> Result<Self> {
+    pub fn new(config: Config, max_clients: NonZeroUsize, clock: Clock, kernel: Kernel) -> Result<Self> {
+        let kernel = Arc::new(kernel);
         let mut gate = Self {
             buckets: Vec::new(),
             metrics: Metrics::new()?,
             clock,
-            kernel_half: Err("`gate serve` does not load it yet".to_owned()),
+            kernel,
             cancel_keys: CancelKeys::default(),
             users: Vec::new(),
             router: Router::new(config.buckets.iter().map(route)),
@@ -60,7 +62,7 @@ impl Gate {
         for bucket in config.buckets {
             let name = bucket.name.clone();
             gate.users.push(RwLock::new(users(&bucket)?.map(Arc::new)));
-            let dialer = dialer(&bucket).with_context(|| format!("bucket \"{name}\""))?;
+            let dialer = dialer(&bucket, &gate.kernel).with_context(|| format!("bucket \"{name}\""))?;
             let metrics = gate.metrics.of_bucket(&name)?;
             gate.buckets.push(Bucket::new(bucket, dialer, metrics, clock, u64::from_ne_bytes(random()?)));
         }
@@ -129,13 +131,13 @@ pub(crate) fn users(bucket: &config::Bucket) -> Result<Option<Users>> {
     Ok(Some(users))
 }
 
-fn dialer(bucket: &config::Bucket) -> Result<Dialer> {
+fn dialer(bucket: &config::Bucket, kernel: &Arc<Kernel>) -> Result<Dialer> {
     let user = match &bucket.backend.user {
         Some(user) => Some((user.as_str().into(), credential(bucket.backend.password.as_ref())?)),
         None => None,
     };
     let database = bucket.backend.database.as_deref().map(Into::into);
-    Ok(Dialer::new(bucket.endpoints.clone(), user, database))
+    Ok(Dialer::new(bucket.endpoints.clone(), user, database, Arc::clone(kernel)))
 }
 
 fn credential(password: Option<&Password>) -> Result<Credential> {

@@ -8,6 +8,7 @@ mod descriptors;
 pub mod ebpf;
 pub mod gate;
 pub mod http;
+pub mod kernel;
 pub mod metrics;
 pub mod quick;
 pub mod readiness;

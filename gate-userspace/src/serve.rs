@@ -16,6 +16,7 @@ use crate::config::{Auth, Bucket, Config, Mode};
 use crate::descriptors;
 use crate::gate::Gate;
 use crate::http;
+use crate::kernel::Kernel;
 use crate::readiness::{Readiness, Stage};
 use crate::reload::{self, Reloaded};
 use crate::server::{self, Listeners};
@@ -58,7 +59,7 @@ async fn serve(config: Config, read_again: impl Fn() -> Result<Config>) -> Resul
     let listeners = Listeners::bind(&addresses, workers)?;
     let admin = http::bind(config.listen.admin).await?;
     let max_clients = descriptors::for_clients(config.buckets.iter().map(|bucket| bucket.max_connections).sum())?;
-    let gate = Arc::new(Gate::new(config, max_clients, Clock::start())?);
+    let gate = Arc::new(Gate::new(config, max_clients, Clock::start(), Kernel::start())?);
     for bucket in &gate.buckets {
         tokio::spawn(Arc::clone(bucket).keep_time());
     }

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::cgroup::Cgroup;
 use crate::{http, program, wait};
 
 /// A running gate, killed on drop.
@@ -41,6 +42,13 @@ impl Gate {
     pub fn with_descriptors(limit: u32, config: &str, files: &[(&str, &str)]) -> Result<Self> {
         let mut command = Command::new("prlimit");
         command.arg(format!("--nofile={limit}:{limit}")).arg(program::gate()?);
+        Self::spawn_by(command, config, files)
+    }
+
+    /// The same for one that has a cgroup of its own, as a service has.
+    pub fn in_cgroup(cgroup: &Cgroup, config: &str, files: &[(&str, &str)]) -> Result<Self> {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"echo $$ > "$0"/cgroup.procs && exec "$@""#]).arg(cgroup.path()).arg(program::gate()?);
         Self::spawn_by(command, config, files)
     }
 

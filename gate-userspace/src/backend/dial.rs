@@ -18,6 +18,7 @@ use tokio::net::{TcpStream, lookup_host};
 use super::health::{Attempt, Health, Trouble};
 use super::{Backend, Identity};
 use crate::config::Endpoint;
+use crate::kernel::Kernel;
 use crate::server;
 
 /// How the gate reaches one bucket's database, and as whom.
@@ -30,6 +31,7 @@ pub struct Dialer {
     database: Option<Arc<str>>,
     /// Where to begin, so that connections spread over the endpoints.
     turn: AtomicUsize,
+    kernel: Arc<Kernel>,
 }
 
 /// Why a connection could not be opened. The text names no secret.
@@ -80,9 +82,14 @@ pub enum DialError {
 
 impl Dialer {
     /// A dialer for these endpoints.
-    pub fn new(endpoints: Vec<Endpoint>, user: Option<(Arc<str>, Credential)>, database: Option<Arc<str>>) -> Self {
+    pub fn new(
+        endpoints: Vec<Endpoint>,
+        user: Option<(Arc<str>, Credential)>,
+        database: Option<Arc<str>>,
+        kernel: Arc<Kernel>,
+    ) -> Self {
         let endpoints = endpoints.into_iter().map(|endpoint| (endpoint, Health::default())).collect();
-        Self { endpoints, user, database, turn: AtomicUsize::new(0) }
+        Self { endpoints, user, database, turn: AtomicUsize::new(0), kernel }
     }
 
     /// What is wrong with each endpoint, if something is.
@@ -128,7 +135,7 @@ impl Dialer {
         for at in 0..self.endpoints.len() {
             let (endpoint, health) = &self.endpoints[(turn + at) % self.endpoints.len()];
             let attempt = health.attempt();
-            match connect_to(endpoint).await {
+            match connect_to(endpoint, &self.kernel).await {
                 Ok((stream, address)) => return Ok((stream, address, attempt)),
                 Err(error) => {
                     attempt.end(Some(&error));
@@ -167,11 +174,12 @@ impl DialError {
     }
 }
 
-async fn connect_to(endpoint: &Endpoint) -> Result<(TcpStream, SocketAddr), DialError> {
+async fn connect_to(endpoint: &Endpoint, kernel: &Kernel) -> Result<(TcpStream, SocketAddr), DialError> {
     let resolved = lookup_host((endpoint.host.as_str(), endpoint.port.get())).await;
     let addresses = resolved.map_err(|error| DialError::Resolve { endpoint: endpoint.clone(), error })?;
     let mut last = io::Error::other("the name has no address");
     for address in addresses {
+        kernel.watch(address);
         match TcpStream::connect(address).await {
             Ok(stream) => match server::tune(&stream) {
                 Ok(()) => return Ok((stream, address)),

@@ -14,6 +14,20 @@ pub fn mount() -> Result<PathBuf, Unavailable> {
     mount_among(&mounts).ok_or(Unavailable::NoCgroup)
 }
 
+/// The cgroup that this process is in, if it is not the root, where everybody is who has none.
+pub fn own() -> Result<PathBuf, Unavailable> {
+    let mount = mount()?;
+    let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let directory = own_among(&memberships).map(|path| mount.join(path)).ok_or(Unavailable::NoCgroup)?;
+    // Every cgroup but the root tells of its events. (In a namespace of cgroups the path of one's own may be `/`.)
+    if directory.join("cgroup.events").exists() { Ok(directory) } else { Err(Unavailable::RootCgroup) }
+}
+
+/// The line of the version 2 hierarchy has the number 0 and no controllers (cgroups(7)).
+fn own_among(memberships: &str) -> Option<&str> {
+    memberships.lines().find_map(|line| line.strip_prefix("0::/"))
+}
+
 /// Each line of the table is: device, directory, type, options and two numbers (fstab(5)).
 fn mount_among(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {

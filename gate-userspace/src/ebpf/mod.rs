@@ -14,7 +14,7 @@ mod kernel;
 mod stub;
 mod unavailable;
 
-pub use cgroup::mount as cgroup_mount;
+pub use cgroup::{mount as cgroup_mount, own as own_cgroup};
 pub use gate_common::EndpointCounts;
 #[cfg(feature = "ebpf")]
 pub use kernel::KernelHalf;

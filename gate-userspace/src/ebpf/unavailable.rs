@@ -49,6 +49,13 @@ pub enum Unavailable {
     #[error("/proc/mounts names no cgroup v2 hierarchy; mount it: mount -t cgroup2 none /sys/fs/cgroup")]
     NoCgroup,
 
+    /// The process is in the root cgroup, together with others.
+    #[error(
+        "this process is in the root cgroup, where others' connections would be counted too; give it a cgroup of its \
+         own: run it as a service, in a container, or by `systemd-run --scope`"
+    )]
+    RootCgroup,
+
     /// What was given as a cgroup is none, or cannot be opened.
     #[error("cannot attach to {}: {error}; it must be a directory of the cgroup v2 hierarchy", path.display())]
     Cgroup {

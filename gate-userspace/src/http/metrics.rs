@@ -1,6 +1,7 @@
 //! `/metrics`: what the path measured, and what is in the buckets' books at this moment.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use gate_core::bucket::{Counts, Totals};
@@ -11,6 +12,7 @@ use prometheus::{Registry, Result, TextEncoder};
 
 use super::families::{FAMILIES, Family};
 use crate::bucket::Bucket;
+use crate::ebpf::EndpointCounts;
 use crate::gate::Gate;
 
 /// All that is told.
@@ -42,8 +44,15 @@ pub(super) struct Entry<'g> {
 struct Books {
     gate: Arc<Gate>,
     clients: Desc,
+    kernel: [Desc; KERNEL.len()],
     families: Vec<Desc>,
 }
+
+/// What the kernel half counted, by endpoint.
+const KERNEL: [(&str, &str); 2] = [
+    ("gate_kernel_established_total", "Connections of this gate that the kernel saw established."),
+    ("gate_kernel_closed_total", "Connections of this gate that the kernel saw closed."),
+];
 
 const CLIENTS: (&str, &str) = ("gate_clients", "Clients that are connected, whatever they do.");
 
@@ -53,8 +62,12 @@ impl Books {
             let labels = ["bucket"].into_iter().chain(family.label).map(str::to_owned).collect();
             Desc::new(family.name.to_owned(), family.help.to_owned(), labels, HashMap::new())
         };
+        let of_endpoint =
+            |(name, help): (&str, &str)| Desc::new(name.into(), help.into(), vec!["endpoint".into()], HashMap::new());
+        let [established, closed] = KERNEL.map(of_endpoint);
         Ok(Self {
             gate,
+            kernel: [established?, closed?],
             clients: Desc::new(CLIENTS.0.to_owned(), CLIENTS.1.to_owned(), Vec::new(), HashMap::new())?,
             families: FAMILIES.iter().map(describe).collect::<Result<_>>()?,
         })
@@ -63,7 +76,7 @@ impl Books {
 
 impl Collector for Books {
     fn desc(&self) -> Vec<&Desc> {
-        self.families.iter().chain([&self.clients]).collect()
+        self.families.iter().chain(&self.kernel).chain([&self.clients]).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -75,7 +88,23 @@ impl Collector for Books {
         };
         let clients = value(MetricType::GAUGE, Vec::new(), self.gate.clients() as f64);
         let clients = metric_family(CLIENTS.0, CLIENTS.1, MetricType::GAUGE, vec![clients]);
-        FAMILIES.iter().map(of_family).chain([clients]).collect()
+        FAMILIES.iter().map(of_family).chain([clients]).chain(self.kernel()).collect()
+    }
+}
+
+impl Books {
+    /// Nothing, if there is no kernel half or it has seen nothing yet.
+    fn kernel(&self) -> Vec<MetricFamily> {
+        let counts = self.gate.kernel.counts();
+        let of = |(name, help): (&str, &str), read: fn(&EndpointCounts) -> u64| {
+            let metric = |(endpoint, counts): &(SocketAddr, EndpointCounts)| {
+                value(MetricType::COUNTER, vec![pair("endpoint", &endpoint.to_string())], read(counts) as f64)
+            };
+            metric_family(name, help, MetricType::COUNTER, counts.iter().map(metric).collect())
+        };
+        let [established, closed] = KERNEL;
+        let families = [of(established, |counts| counts.established), of(closed, |counts| counts.closed)];
+        families.into_iter().filter(|_| !counts.is_empty()).collect()
     }
 }
 

@@ -20,7 +20,10 @@ pub(super) fn status(gate: &Gate, stage: Stage) -> Status {
         uptime_seconds: seconds(now.since(Moment::START)),
         clients: gate.clients(),
         max_clients: gate.max_clients(),
-        kernel_half: KernelStatus { is_live: gate.kernel_half.is_ok(), reason: gate.kernel_half.clone().err() },
+        kernel_half: KernelStatus {
+            is_live: gate.kernel.missing().is_none(),
+            reason: gate.kernel.missing().map(str::to_owned),
+        },
         buckets: gate.buckets.iter().map(|bucket| bucket_status(bucket, now)).collect(),
     }
 }

@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::clock::Clock;
 use crate::config;
+use crate::kernel::Kernel;
 use crate::status::Status;
 
 /// Two buckets whose database nobody has asked for a connection yet.
@@ -119,7 +120,7 @@ async fn start() -> (SocketAddr, Arc<Readiness>) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), CONFIG).unwrap();
     let config = config::load(file.path(), []).unwrap().config;
-    let gate = Gate::new(config, NonZeroUsize::MIN, Clock::start()).unwrap();
+    let gate = Gate::new(config, NonZeroUsize::MIN, Clock::start(), Kernel::none("this is a test")).unwrap();
     let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let (address, readiness) = (listener.local_addr().unwrap(), Arc::new(Readiness::default()));
     tokio::spawn(run(listener, Arc::new(gate), Arc::clone(&readiness)));
