@@ -1,11 +1,13 @@
 //! Who may come, and how the gate itself logs in.
 
+use std::process::Command;
+
 use anyhow::{Context as _, Result};
 use gate_tests::gate::Gate;
 use gate_tests::postgres::Postgres;
 use gate_tests::raw::{Client, Login, server_error};
-use gate_tests::template::{OTHER_PASSWORD, PASSWORD};
-use gate_tests::{wait, world};
+use gate_tests::template::{DATABASE, OTHER_PASSWORD, PASSWORD, USER};
+use gate_tests::{program, wait, world};
 
 #[test]
 fn the_gate_logs_in_to_the_server_by_whichever_way_it_is_asked() -> Result<()> {
@@ -50,6 +52,33 @@ fn a_client_can_be_verified_by_what_the_server_keeps_instead_of_its_password() -
     Client::login(gate.address(), &Login::default())?.value("SELECT 1")?;
     let wrong = Login { password: "wr0ng-Pa55word", ..Login::default() };
     assert_eq!(server_error(Client::login(gate.address(), &wrong))?.code, "28P01");
+    Ok(())
+}
+
+#[test]
+fn a_client_shows_its_password_in_the_way_that_the_bucket_asks_for() -> Result<()> {
+    let postgres = Postgres::start()?;
+    for method in ["scram-sha-256", "md5", "plain"] {
+        let config = world::config(&postgres.address().to_string(), "max_connections = 1");
+        let asked = format!("method = '{method}', auth_file");
+        let gate = Gate::start(&config.replace("auth_file", &asked), &[world::users()])?;
+        let psql = |password: &str| {
+            let mut psql = Command::new(program::of_postgresql("psql")?);
+            psql.env("PGPASSWORD", password).args([
+                "-XAtc",
+                "SELECT 'served'",
+                "-h",
+                "127.0.0.1",
+                "-U",
+                USER,
+                DATABASE,
+            ]);
+            program::run(psql.args(["-p", &gate.address().port().to_string()]))
+        };
+        assert_eq!(psql(PASSWORD).context(method)?.trim(), "served");
+        let refused = format!("{:#}", psql("wr0ng-Pa55word").unwrap_err());
+        assert!(refused.contains("password authentication failed"), "{method}: {refused}");
+    }
     Ok(())
 }
 

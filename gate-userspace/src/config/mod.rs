@@ -151,11 +151,26 @@ pub enum TenantKey {
 pub struct Clients {
     /// A file of users and their passwords or verifiers, in PgBouncer's format.
     pub auth_file: Option<PathBuf>,
+    /// How they show their password; left out, by the safest way that what the file has of it allows.
+    pub method: Option<Method>,
     /// Whether everybody is who they say they are.
     pub trust: bool,
     /// The same as a file's text, from a command line that has no file.
     #[serde(skip)]
     pub list: Option<Secret>,
+}
+
+/// How a client shows its password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// It proves that it knows it, and shows it to nobody.
+    #[serde(rename = "scram-sha-256")]
+    ScramSha256,
+    /// It sends it hashed.
+    Md5,
+    /// It sends it as it is.
+    Plain,
 }
 
 /// How the gate logs in to the database.

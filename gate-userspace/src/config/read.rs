@@ -56,7 +56,12 @@ fn tenants(section: &mut Section<'_, '_>) -> Tenants {
 }
 
 fn clients(section: &mut Section<'_, '_>) -> Clients {
-    Clients { auth_file: section.path("auth_file"), trust: section.or("trust", defaults::TRUST), list: None }
+    Clients {
+        auth_file: section.path("auth_file"),
+        method: section.optional("method"),
+        trust: section.or("trust", defaults::TRUST),
+        list: None,
+    }
 }
 
 fn backend(section: &mut Section<'_, '_>) -> Backend {

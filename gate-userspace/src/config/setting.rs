@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::source::Span;
-use super::{Auth, Mode, Secret, TenantKey};
+use super::{Auth, Method, Mode, Secret, TenantKey};
 
 /// A kind of value that a key may have.
 pub(super) trait Setting: Sized {
@@ -54,6 +54,7 @@ settings! {
     Endpoint: r#"a host and a port, such as "db1:5432" or "[2001:db8::1]:5432""#,
     Mode: r#""session", "transaction" or "passthrough""#,
     Auth: r#""gate", "learn" or "passthrough""#,
+    Method: r#""scram-sha-256", "md5" or "plain""#,
     TenantKey: r#""user" or "database""#,
 }
 

@@ -63,7 +63,8 @@ async fn serve(gate: &Arc<Gate>, client: &mut Client) -> Result<(), Farewell> {
     let login = timeout(LOGIN_LIMIT, async {
         let Some(hello) = handshake::greet(gate, client).await? else { return Ok(None) };
         let (bucket, users) = route(gate, &hello)?;
-        let (credential, reply) = authenticate::verify(users.as_deref(), &hello, client).await?;
+        let (credential, reply) =
+            authenticate::verify(users.as_deref(), bucket.settings.clients.method, &hello, client).await?;
         Ok(Some((hello, bucket, credential, reply)))
     });
     let login = login.await.unwrap_or(Err(Farewell::Slow { limit: LOGIN_LIMIT }))?;
