@@ -9,6 +9,9 @@
 //! `ROLLBACK` outside of a transaction makes the server write a warning to its log. So it is left out for a connection
 //! that looks idle; if it is not, `DISCARD ALL` fails, and the connection is discarded.
 //!
+//! There is no `Sync` in it, although a server that met an error in the extended protocol ignores all before the next one:
+//! it would commit what the client left unfinished. Such a connection does not answer, and is discarded after a while.
+//!
 //! Three messages rather than one, since `DISCARD ALL` must not stand in a transaction block, as which several
 //! statements of one simple query count.
 
