@@ -136,6 +136,18 @@ fn a_discarded_connection_holds_its_slot_until_the_server_has_let_go() {
 }
 
 #[test]
+fn a_connection_that_could_not_be_opened_holds_its_slot_until_the_server_has_let_go() {
+    let mut world = World::on_demand(settings(1));
+    world.arrive(0, 0);
+    world.fail(0, Failure::Backend);
+    world.advance(SECOND);
+    assert!(world.openings.is_empty());
+    world.let_go();
+    open_all(&mut world);
+    assert_eq!(world.served, [0]);
+}
+
+#[test]
 fn who_waits_too_long_for_a_place_is_told_how_many_there_are() {
     let mut world = World::on_demand(settings(3));
     for _ in 0..4 {

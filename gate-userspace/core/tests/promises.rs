@@ -82,6 +82,7 @@ fn apply(world: &mut World, step: &Step) {
         Step::Leave(pick) if !world.leases.is_empty() => world.leave(pick),
         Step::ResetDone(pick) if !world.resetting.is_empty() => world.reset(pick),
         Step::ResetFailed(pick, reason) if !world.resetting.is_empty() => world.discard(pick, reason),
+        Step::Closed(pick) if pick % 4 == 0 => world.let_go(),
         Step::Closed(pick) if !world.closing.is_empty() => world.close(pick),
         Step::Cancel(pick) if !world.waiters.is_empty() => world.cancel(pick),
         Step::Pass(time) => world.advance(time),
@@ -156,7 +157,7 @@ proptest! {
                 limit = *new as usize;
             }
             prop_assert!(world.open_at_the_database() <= limit.max(before));
-            let let_go = world.closing.len();
+            let let_go = world.closing.len() + world.failed.len();
             let idle = world.bucket.counts().ready as usize;
             prop_assert!(idle == 0 || world.open_at_the_database() - let_go <= limit, "idle connections above the limit");
         }
@@ -169,7 +170,7 @@ proptest! {
             apply(&mut world, step);
             let counts = world.bucket.counts();
             prop_assert_eq!(counts.taken as usize, world.open_at_the_database());
-            prop_assert_eq!(counts.closing as usize, world.closing.len());
+            prop_assert_eq!(counts.closing as usize, world.closing.len() + world.failed.len());
         }
         world.wind_down();
         prop_assert_eq!(world.bucket.counts().taken, 0);
@@ -234,6 +235,7 @@ proptest! {
             for _ in 0..world.closing.len() {
                 world.close(0);
             }
+            world.let_go();
         }
         prop_assert_eq!(world.waiters.len(), 0, "still waiting: {:?}", world.bucket.counts());
     }
@@ -303,9 +305,11 @@ proptest! {
                 world.advance(Duration::from_millis(50));
             }
             world.fail(0, Failure::Backend);
+            world.let_go();
         }
         while !world.openings.is_empty() {
             world.fail(0, Failure::Backend);
+            world.let_go();
         }
         for _ in 0..60 {
             world.arrive(0, 0);

@@ -30,13 +30,25 @@ pub async fn run(bucket: &str, closing: Closing<Backend>) -> Slot {
     slot
 }
 
+/// The same for a connection whose login did not come to an end.
+pub async fn abandon(bucket: &str, stream: TcpStream) {
+    if timeout(LIMIT, hang_up(stream)).await.is_err() {
+        warn!(bucket, "the server did not let go of a login within {LIMIT:?}; its slot is free all the same");
+    }
+}
+
 async fn let_go(backend: Backend) {
     let Backend { socket, endpoint, cancel_key, is_busy, .. } = backend;
-    let Some(Ok(mut socket)) = socket.map(TcpStream::from_std) else { return };
+    let Some(Ok(socket)) = socket.map(TcpStream::from_std) else { return };
     if is_busy && let Some(key) = cancel_key {
         // If it does not arrive, the query ends by itself, or the deadline comes.
         let _ = cancel::send(endpoint, &key).await;
     }
+    hang_up(socket).await;
+}
+
+/// Says goodbye, and waits for the server's own end.
+async fn hang_up(mut socket: TcpStream) {
     let mut goodbye = Vec::new();
     message::terminate(&mut goodbye);
     // A server that is not reading, or is gone, will not read this either; what counts is its own end.

@@ -14,6 +14,7 @@ use gate_core::protocol::postgres::scram::Keys;
 use gate_core::protocol::postgres::server_error::Fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, timeout_at};
 
 use super::health::{Attempt, Health, Trouble};
 use super::{Backend, Identity};
@@ -80,6 +81,21 @@ pub enum DialError {
     Random(getrandom::Error),
 }
 
+/// An attempt that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: DialError,
+    /// The connection, if there was one: the server may still know of it.
+    pub stream: Option<TcpStream>,
+}
+
+impl From<DialError> for Failed {
+    fn from(error: DialError) -> Self {
+        Self { error, stream: None }
+    }
+}
+
 impl Dialer {
     /// A dialer for these endpoints.
     pub fn new(
@@ -116,16 +132,22 @@ impl Dialer {
         self.user.as_ref().map(|(_, credential)| credential)
     }
 
-    /// Opens a connection and logs in. The keys that a SCRAM login derived spare the next one the work.
+    /// Opens a connection and logs in, within this time. The keys that a SCRAM login derived spare the next one the work.
     pub async fn dial(
         &self,
         identity: &Identity,
         credential: Credential,
-    ) -> Result<(Backend, Option<Keys>), DialError> {
-        let (stream, address, attempt) = self.connect().await?;
-        let logged_in = log_in(stream, address, identity, credential).await;
-        attempt.end(logged_in.as_ref().err());
-        logged_in
+        limit: Duration,
+    ) -> Result<(Backend, Option<Keys>), Failed> {
+        let (deadline, late) = (Instant::now() + limit, Err(DialError::Timeout { limit }));
+        let connected = timeout_at(deadline, self.connect()).await;
+        let (mut stream, address, attempt) = connected.unwrap_or(Err(DialError::Timeout { limit }))?;
+        let session = timeout_at(deadline, log_in(&mut stream, address, identity, credential)).await.unwrap_or(late);
+        attempt.end(session.as_ref().err());
+        match session {
+            Ok(session) => Ok(ready(stream, address, session).map_err(|error| DialError::Broken { address, error })?),
+            Err(error) => Err(Failed { error, stream: Some(stream) }),
+        }
     }
 
     /// Connects to the first endpoint that answers, beginning with the one whose turn it is.
@@ -192,11 +214,11 @@ async fn connect_to(endpoint: &Endpoint, kernel: &Kernel) -> Result<(TcpStream, 
 }
 
 async fn log_in(
-    mut stream: TcpStream,
+    stream: &mut TcpStream,
     address: SocketAddr,
     identity: &Identity,
     credential: Credential,
-) -> Result<(Backend, Option<Keys>), DialError> {
+) -> Result<Session, DialError> {
     let broken = |error| DialError::Broken { address, error };
     let mut random = [0; login::RANDOM];
     getrandom::fill(&mut random).map_err(DialError::Random)?;
@@ -218,7 +240,7 @@ async fn log_in(
             match login.handle(frame.tag, frame.body, &mut out) {
                 Event::NeedMore | Event::Send => {}
                 Event::Failed(error) => return Err(DialError::Login { address, error }),
-                Event::Ready(session) => return ready(stream, address, session).map_err(broken),
+                Event::Ready(session) => return Ok(session),
             }
         }
         received.drain(..consumed);

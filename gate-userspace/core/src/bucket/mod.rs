@@ -225,7 +225,7 @@ impl<C> Bucket<C> {
         }
     }
 
-    /// The server has let go of a connection from [`Bucket::poll_close`].
+    /// The server has let go of a connection from [`Bucket::poll_close`], or of one that could not be opened.
     pub fn handle_closed(&mut self, now: Moment, slot: Slot) {
         self.slots.release(slot);
         self.collect(now);

@@ -12,6 +12,7 @@ use super::{Bucket, Failure};
 use crate::refill::Attempt;
 use crate::refusal::Refusal;
 use crate::reservoir::{Connection, PoolId};
+use crate::slot::Slot;
 use crate::time::Moment;
 use crate::timer::Timer;
 
@@ -59,11 +60,13 @@ impl<C> Bucket<C> {
         }
     }
 
-    /// A connection could not be opened, and the server knows nothing of it any more.
-    pub fn handle_open_failed(&mut self, now: Moment, mut opening: Opening<C>, failure: Failure) {
+    /// A connection could not be opened. Its slot is to be given back ([`Bucket::handle_closed`]) when the server knows
+    /// nothing of it any more.
+    #[must_use = "the slot has to be given back when the server has let go"]
+    pub fn handle_open_failed(&mut self, now: Moment, mut opening: Opening<C>, failure: Failure) -> Option<Slot> {
         self.collect(now);
-        if let Some(slot) = opening.slot.take() {
-            self.slots.release(slot);
+        let slot = opening.slot.take();
+        if slot.is_some() {
             self.pools.exit(opening.pool, Stage::Opening);
             self.totals.refill_failures += 1;
             match failure {
@@ -73,6 +76,7 @@ impl<C> Bucket<C> {
             self.want(opening.pool);
             self.serve(now);
         }
+        slot
     }
 
     /// Puts a pool on the list if it has clients for whom no connection is coming.

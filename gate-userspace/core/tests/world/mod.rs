@@ -16,6 +16,7 @@ use gate_core::home::Notify;
 use gate_core::rate::Rate;
 use gate_core::refusal::Refusal;
 use gate_core::reservoir::{Closing, Discard, Lifetimes, PoolId};
+use gate_core::slot::Slot;
 use gate_core::time::Moment;
 
 pub type Conn = u32;
@@ -30,6 +31,8 @@ pub struct World {
     pub leases: Vec<(u64, Lease<Conn>)>,
     pub resetting: Vec<Resetting<Conn>>,
     pub closing: Vec<Closing<Conn>>,
+    /// Slots of connections that could not be opened, and of which the server still knows.
+    pub failed: Vec<Slot>,
     /// Tags of clients in the order in which they were served, and those that were refused.
     pub served: Vec<u64>,
     pub refused: Vec<(u64, Refusal)>,
@@ -80,6 +83,7 @@ impl World {
             leases: Vec::new(),
             resetting: Vec::new(),
             closing: Vec::new(),
+            failed: Vec::new(),
             served: Vec::new(),
             refused: Vec::new(),
             opened_at: HashMap::new(),
@@ -131,8 +135,16 @@ impl World {
 
     pub fn fail(&mut self, pick: usize, failure: Failure) {
         let opening = self.openings.swap_remove(pick % self.openings.len());
-        self.bucket.handle_open_failed(self.now, opening, failure);
+        self.failed.extend(self.bucket.handle_open_failed(self.now, opening, failure));
         self.poll();
+    }
+
+    /// The server lets go of a connection that could not be opened.
+    pub fn let_go(&mut self) {
+        if let Some(slot) = self.failed.pop() {
+            self.bucket.handle_closed(self.now, slot);
+            self.poll();
+        }
     }
 
     pub fn leave(&mut self, pick: usize) {
@@ -188,7 +200,8 @@ impl World {
 
     /// Connections that the database counts.
     pub fn open_at_the_database(&self) -> usize {
-        let known = self.leases.len() + self.resetting.len() + self.closing.len() + self.openings.len();
+        let known =
+            self.leases.len() + self.resetting.len() + self.closing.len() + self.openings.len() + self.failed.len();
         known + (self.bucket.counts().ready + self.unclaimed()) as usize
     }
 
@@ -215,6 +228,9 @@ impl World {
         }
         while !self.closing.is_empty() {
             self.close(0);
+        }
+        while !self.failed.is_empty() {
+            self.let_go();
         }
     }
 
