@@ -16,4 +16,5 @@ pub mod reload;
 pub mod serve;
 pub mod server;
 mod session;
+mod socket;
 pub mod status;

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gate_core::route::Protocol;
-use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tracing::{error, info, warn};
 
 use crate::gate::Gate;
-use crate::session;
+use crate::{session, socket};
 
 /// How many connections the kernel keeps for a worker that is busy.
 const BACKLOG: i32 = 4096;
@@ -83,7 +83,7 @@ async fn accept(gate: Arc<Gate>, protocol: Protocol, listener: std::net::TcpList
 }
 
 fn welcome(gate: &Arc<Gate>, protocol: Protocol, client: TcpStream, peer: SocketAddr) {
-    if let Err(error) = tune(&client) {
+    if let Err(error) = socket::tune(&client) {
         return warn!(%peer, %error, "cannot set up a client's socket");
     }
     match protocol {
@@ -93,14 +93,6 @@ fn welcome(gate: &Arc<Gate>, protocol: Protocol, client: TcpStream, peer: Socket
         // No listener of another protocol is bound.
         Protocol::Tds => {}
     }
-}
-
-/// Small messages go out at once, and a peer whose host is gone is noticed.
-pub fn tune(socket: &TcpStream) -> io::Result<()> {
-    let socket = SockRef::from(socket);
-    socket.set_tcp_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(10));
-    socket.set_tcp_keepalive(&keepalive.with_retries(6))
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {

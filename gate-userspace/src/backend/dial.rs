@@ -20,7 +20,7 @@ use super::health::{Attempt, Health, Trouble};
 use super::{Backend, Identity};
 use crate::config::Endpoint;
 use crate::kernel::Kernel;
-use crate::server;
+use crate::socket;
 
 /// How the gate reaches one bucket's database, and as whom.
 #[derive(Debug)]
@@ -203,7 +203,7 @@ async fn connect_to(endpoint: &Endpoint, kernel: &Kernel) -> Result<(TcpStream, 
     for address in addresses {
         kernel.watch(address);
         match TcpStream::connect(address).await {
-            Ok(stream) => match server::tune(&stream) {
+            Ok(stream) => match socket::tune(&stream) {
                 Ok(()) => return Ok((stream, address)),
                 Err(error) => last = error,
             },

@@ -8,36 +8,34 @@ use std::time::Duration;
 
 use gate_core::bucket::Resetting;
 use gate_core::protocol::postgres::reset::{Fence, Progress};
-use gate_core::reservoir::Discard;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use tracing::debug;
 
 use super::cancel::Target;
 use super::{Attached, Backend};
-use crate::bucket::Bucket;
 
 /// How long a reset may take.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Resets a connection and gives it back to its bucket, or discards it.
-pub async fn run(bucket: Arc<Bucket>, resetting: Resetting<Backend>, cancels: Arc<Target>) {
+/// A connection that the server did not prove to be clean, and why.
+pub struct Dirty {
+    /// The connection; it is gone home by itself if it could not even be watched.
+    pub resetting: Option<Resetting<Backend>>,
+    /// For the log.
+    pub why: String,
+}
+
+/// Resets a connection once these cancel requests are through.
+pub async fn run(resetting: Resetting<Backend>, cancels: Arc<Target>) -> Result<Resetting<Backend>, Dirty> {
     // A cancel request that is still under way would hit the next client.
     cancels.quiet().await;
-    let mut attached = match Attached::new(resetting) {
-        Ok(attached) => attached,
-        // The connection goes home with its holder, and is discarded there.
-        Err(_) => return,
-    };
-    let reset =
-        timeout(LIMIT, fence(&mut attached)).await.unwrap_or_else(|_| Err("the server took too long".to_owned()));
+    let attached = Attached::new(resetting);
+    let mut attached = attached.map_err(|error| Dirty { resetting: None, why: error.to_string() })?;
+    let reset = timeout(LIMIT, fence(&mut attached)).await;
     let resetting = attached.detach();
-    match reset {
-        Ok(()) => bucket.give_back(resetting),
-        Err(why) => {
-            debug!(bucket = bucket.name(), why, "a connection is not clean");
-            bucket.discard(resetting, Discard::ResetFailed);
-        }
+    match reset.unwrap_or_else(|_| Err("the server took too long".to_owned())) {
+        Ok(()) => Ok(resetting),
+        Err(why) => Err(Dirty { resetting: Some(resetting), why }),
     }
 }
 

@@ -31,6 +31,7 @@ pub use self::last_refusals::LastRefusals;
 use self::wait::Wait;
 use crate::backend::cancel::Target;
 use crate::backend::dial::Dialer;
+use crate::backend::reset::Dirty;
 use crate::backend::{Backend, Identity, close, reset};
 use crate::clock::Clock;
 use crate::config::{self, TenantKey};
@@ -185,19 +186,25 @@ impl Bucket {
         let resetting = self.act(|state, now| state.core.leave(now, lease));
         match end {
             Finish::Reset(cancels) => {
-                tokio::spawn(reset::run(Arc::clone(self), resetting, cancels));
+                tokio::spawn(Arc::clone(self).reset(resetting, cancels));
             }
             Finish::Discard(reason) => self.discard(resetting, reason),
         }
     }
 
-    /// Takes back a connection that is as good as new.
-    pub fn give_back(self: &Arc<Self>, resetting: Resetting<Backend>) {
-        self.act(|state, now| state.core.give_back(now, resetting));
+    async fn reset(self: Arc<Self>, resetting: Resetting<Backend>, cancels: Arc<Target>) {
+        match reset::run(resetting, cancels).await {
+            Ok(resetting) => self.act(|state, now| state.core.give_back(now, resetting)),
+            Err(Dirty { resetting, why }) => {
+                debug!(bucket = self.name(), why, "a connection is not clean");
+                if let Some(resetting) = resetting {
+                    self.discard(resetting, Discard::ResetFailed);
+                }
+            }
+        }
     }
 
-    /// Ends a connection that is not.
-    pub fn discard(self: &Arc<Self>, resetting: Resetting<Backend>, reason: Discard) {
+    fn discard(self: &Arc<Self>, resetting: Resetting<Backend>, reason: Discard) {
         debug!(bucket = self.name(), reason = reason.label(), "discarding a connection");
         self.act(|state, now| state.core.discard(now, resetting, reason));
     }

@@ -4,8 +4,6 @@
 pub const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Starting, draining, or the database is down: come again.
 pub const CANNOT_CONNECT_NOW: &str = "57P03";
-/// The server, or the gate, is shutting down and ends the session.
-pub const ADMIN_SHUTDOWN: &str = "57P01";
 /// The connection to the server was lost.
 pub const CONNECTION_FAILURE: &str = "08006";
 /// The password is wrong, or the user unknown: nobody is told which.
